@@ -1,4 +1,7 @@
 import multiprocessing
+import os
+import signal
+import socket
 import threading
 import time
 
@@ -167,3 +170,75 @@ def test_bad_input_is_a_clear_error(at):
     action, text = BAD[at]
     with pytest.raises(seraphim.SeraphimError, match=text):
         action()
+
+
+def _server_processes():
+    from pathlib import Path
+
+    for folder in Path("/proc").iterdir():
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+        if parent == os.getpid() and b"server" in words:
+            yield int(folder.name)
+
+
+def test_a_server_that_dies_is_a_clear_error(rows):
+    X, y = rows
+    estimator = LogisticRegression(optimizer="ftrl", epochs=1_000_000)
+
+    def kill():
+        for _ in range(200):
+            servers = list(_server_processes())
+            if len(servers) == 2:
+                time.sleep(1)
+                return os.kill(servers[0], signal.SIGKILL)
+            time.sleep(0.1)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(OSError, match="server-"):
+        estimator.fit(X, y, servers=2)
+    killer.join()
+    assert not list(_server_processes()), "the other server ends with the training"
+    assert LogisticRegression().fit(X, y, servers=2).score(X, y) > 0.8
+
+
+def test_a_running_cluster_trains_and_gives_the_same_bytes(tmp_path):
+    import subprocess
+    import sys
+
+    def start(*words):
+        return subprocess.Popen([sys.executable, "-m", "seraphim", *words, "--log", "warn"], stdin=subprocess.DEVNULL)
+
+    with socket.socket() as probe, socket.socket() as other:
+        probe.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        members, clients = (f"127.0.0.1:{one.getsockname()[1]}" for one in (probe, other))
+    text = "".join(f"{i % 2},{i % 7},{(i * 3) % 5}\n" for i in range(500))
+    (tmp_path / "data.csv").write_text("label,a,b\n" + text)
+    processes = [start("master", "--listen", members, "--http", clients)]
+    try:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", int(clients.rpartition(":")[2]))) == 0:
+                    break
+            time.sleep(0.1)
+        processes += [start("server", "--master", members), start("worker", "--master", members)]
+        estimator = seraphim.GradientBoostingClassifier(iterations=5)
+        options = {"cluster": clients, "model": tmp_path / "there", "servers": 1, "workers": 1}
+        estimator.fit(tmp_path / "data.csv", "label", **options)
+        with pytest.raises(seraphim.SeraphimError, match="overwrite|exists"):
+            estimator.fit(tmp_path / "data.csv", "label", **options)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    here = seraphim.GradientBoostingClassifier(iterations=5).fit(tmp_path / "data.csv", "label")
+    here.save(tmp_path / "here")
+    for file in (tmp_path / "here").glob("*.safetensors"):
+        assert file.read_bytes() == (tmp_path / "there" / file.name).read_bytes()
+    with pytest.raises(ValueError, match="a cluster reads files"):
+        estimator.fit(np.ones((3, 1)), [0, 1, 0], cluster=clients)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 def _code(page: str) -> str:
@@ -17,7 +17,7 @@ def _code(page: str) -> str:
 def test_the_code_of_the_package_runs(spark: SparkSession, tmp_path: Path) -> None:
     # `getOrCreate` takes the session of the tests, which has the jars. Java resolves a relative path in the folder where
     # it was started, not in that of the test.
-    code, place = _code("python/README.md"), str(tmp_path / "model")
+    code, place = _code("python/spark/README.md"), str(tmp_path / "model")
     assert code.count('"model"') == 2, "save and load"
     exec(code.replace('"model"', repr(place)), {})
     assert (tmp_path / "model" / "model.json").is_file()

@@ -6,6 +6,8 @@ import inspect
 import json
 import logging
 import os
+import subprocess
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -15,7 +17,15 @@ import numpy as np
 
 from seraphim import _input, _native, _settings
 from seraphim._input import Attributes
-from seraphim.errors import DataError, NotFittedError, SeraphimWarning, SettingError
+from seraphim.errors import (
+    DataError,
+    InternalError,
+    ModelError,
+    NotFittedError,
+    SeraphimWarning,
+    SettingError,
+    StorageError,
+)
 
 log = logging.getLogger("seraphim")
 
@@ -78,6 +88,8 @@ class Estimator:
         eval_set: Any = None,
         init_model: Any = None,
         callback: Callable[[dict[str, Any]], Any] | None = None,
+        cluster: str | None = None,
+        model: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> Any:
         """Trains on ``X`` and ``y``.
@@ -98,6 +110,11 @@ class Estimator:
             A model from which training continues.
         callback : callable, optional
             Gets a dict with the metrics of each epoch, and ends the training if it returns true.
+        cluster : str, optional
+            The address of the clients of a master (``host:port``): the job is submitted there. ``X`` and ``model`` are then
+            paths that the workers reach.
+        model : path, optional
+            The model directory that a cluster writes, in a shared folder or a store.
         **options
             Other keys of a job, as in ``seraphim train``: ``validate_from="2026-01-01"``, ``consistency="ssp:4"``, ...
         """
@@ -106,6 +123,10 @@ class Estimator:
                 f"sparse input is not supported: {type(self).__name__} needs the field of each entry; give a table, where each "
                 "column is a field, or a file of libffm"
             )
+        if cluster is not None:
+            return self._fit_on_cluster(cluster, X, y, eval_set, model, options)
+        if model is not None:
+            raise SettingError("model is where a cluster writes the model: give cluster too, or call save after fit")
         data = self._training_input(X, y, sample_weight, groups)
         validation = None if eval_set is None else self._validation_input(eval_set)
         settings, run_options = self._settings_and_options()
@@ -113,10 +134,10 @@ class Estimator:
         given = [*run_options, *data.options, *_settings.texts(options)]
         with tempfile.TemporaryDirectory(prefix="seraphim-") as folder:
             start = _path_of_model(init_model, folder)
-            model, raised = _native.train(
+            trained, raised = _native.train(
                 self.algorithm, settings, given, data.records, validation, start, _epoch_callback(callback)
             )
-        self._set_model(model)
+        self._set_model(trained)
         if data.columns is not None:
             self.n_features_in_ = data.columns
         if data.names is not None:
@@ -125,6 +146,35 @@ class Estimator:
             del self.feature_names_in_
         if raised is not None:
             raise raised
+        return self
+
+    def _fit_on_cluster(
+        self, cluster: str, X: Any, y: Any, eval_set: Any, model: Any, options: dict[str, Any]
+    ) -> Any:
+        """Submits the job, waits for its end, and reads the model."""
+        if not _input.is_files(X) or not (y is None or isinstance(y, str)) or model is None:
+            raise SettingError(
+                "a cluster reads files: X is a path or a list of paths that its workers reach, y the name of the label column, "
+                "and model the path of the model"
+            )
+        settings, run_options = self._settings_and_options()
+        pairs = [*run_options, *_settings.texts(options)]
+        pairs += [("label", y)] if y is not None else []
+        for key, files in [("data", X), ("validate", eval_set)]:
+            paths = [files] if isinstance(files, (str, os.PathLike)) else files or []
+            pairs += [(key, os.fspath(path)) for path in paths]
+        pairs += [("set", f"{name}={value}") for name, value in settings]
+        words = ["submit", self.algorithm, "--master", cluster, "--model", os.fspath(model), "--quiet"]
+        for key, value in pairs:
+            words += [f"--{key.replace('_', '-')}"] + ([] if value == "true" else [value])
+        command = [sys.executable, "-m", "seraphim", *words]
+        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if ended.returncode != 0:
+            kind = {2: SettingError, 3: DataError, 4: ModelError, 5: StorageError}.get(ended.returncode, InternalError)
+            raise kind(ended.stderr.strip().removeprefix("error: "))
+        self._forget_labels()
+        self.__dict__.pop("n_features_in_", None)
+        self._set_model(_native.TrainedModel.load(os.fspath(model)))
         return self
 
     def _training_input(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> _input.Input:
