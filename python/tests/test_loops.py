@@ -1,9 +1,9 @@
 import multiprocessing
 import os
 import signal
-import socket
 import threading
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -213,22 +213,21 @@ def test_a_running_cluster_trains_and_gives_the_same_bytes(tmp_path):
     def start(*words):
         return subprocess.Popen([sys.executable, "-m", "seraphim", *words, "--log", "warn"], stdin=subprocess.DEVNULL)
 
-    with socket.socket() as probe, socket.socket() as other:
-        probe.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        members, clients = (f"127.0.0.1:{one.getsockname()[1]}" for one in (probe, other))
+    port = 20000 + os.getpid() % 10000
+    address = f"127.0.0.1:{port}"
     text = "".join(f"{i % 2},{i % 7},{(i * 3) % 5}\n" for i in range(500))
     (tmp_path / "data.csv").write_text("label,a,b\n" + text)
-    processes = [start("master", "--listen", members, "--http", clients)]
+    processes = [start("master", "--listen", address)]
     try:
         for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", int(clients.rpartition(":")[2]))) == 0:
-                    break
-            time.sleep(0.1)
-        processes += [start("server", "--master", members), start("worker", "--master", members)]
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port + 1}/health", timeout=1)
+                break
+            except OSError:
+                time.sleep(0.1)
+        processes += [start("server", "--master", address), start("worker", "--master", address)]
         estimator = seraphim.GradientBoostingClassifier(iterations=5)
-        options = {"cluster": clients, "model": tmp_path / "there", "servers": 1, "workers": 1}
+        options = {"cluster": address, "model": tmp_path / "there", "servers": 1, "workers": 1}
         estimator.fit(tmp_path / "data.csv", "label", **options)
         with pytest.raises(seraphim.SeraphimError, match="overwrite|exists"):
             estimator.fit(tmp_path / "data.csv", "label", **options)
@@ -241,4 +240,4 @@ def test_a_running_cluster_trains_and_gives_the_same_bytes(tmp_path):
     for file in (tmp_path / "here").glob("*.safetensors"):
         assert file.read_bytes() == (tmp_path / "there" / file.name).read_bytes()
     with pytest.raises(ValueError, match="a cluster reads files"):
-        estimator.fit(np.ones((3, 1)), [0, 1, 0], cluster=clients)
+        estimator.fit(np.ones((3, 1)), [0, 1, 0], cluster=address)

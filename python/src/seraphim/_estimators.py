@@ -111,7 +111,7 @@ class Estimator:
         callback : callable, optional
             Gets a dict with the metrics of each epoch, and ends the training if it returns true.
         cluster : str, optional
-            The address of the clients of a master (``host:port``): the job is submitted there. ``X`` and ``model`` are then
+            The address of a master (``host:port``), as ``--master`` takes it: the job is submitted there. ``X`` and ``model`` are then
             paths that the workers reach.
         model : path, optional
             The model directory that a cluster writes, in a shared folder or a store.
