@@ -144,6 +144,19 @@ def test_several_classes_keep_their_order(kind, labels, rows):
     assert estimator.score(X, y) > 0.85
 
 
+def test_a_class_of_estimators_says_what_numbers_are(rows, table):
+    X, y = rows
+    regressor = seraphim.GradientBoostingRegressor(iterations=5).fit(X, y)
+    assert regressor.report_["settings"]["objective"] == "squared", "amounts, though there are two"
+    grades = table.assign(answer=np.arange(400) % 3)[["size", "answer"]]
+    with pytest.raises(ValueError, match="objective='softmax'"):
+        GradientBoostingClassifier(iterations=2).fit(grades, "answer")
+    fitted = GradientBoostingClassifier(iterations=2, objective="softmax").fit(grades, "answer")
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    objects = np.array([1, 2], dtype=object)[y]
+    assert LogisticRegression().fit(X, objects).classes_.tolist() == [1, 2]
+
+
 def test_recommenders_take_tables_and_matrices():
     pandas, scipy_sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
     ratings = pandas.read_csv(DATA / "ml-100k" / "train.tsv.gz", sep="\t", dtype=str)

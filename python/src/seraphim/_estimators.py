@@ -524,6 +524,11 @@ class Classifier(Parts, Estimator):
         return chosen
 
     def _set_model(self, model: _native.TrainedModel) -> None:
+        if model.output()[0] == "value":
+            raise SettingError(
+                "the labels of the data are numbers, of which objective=auto has learned the amounts: give objective='softmax' if "
+                f"they are classes, or use {type(self).__name__.replace('Classifier', 'Regressor')}"
+            )
         super()._set_model(model)
         if "classes_" not in self.__dict__:
             self.classes_ = self._classes_of_model()
@@ -618,6 +623,11 @@ class Regressor(Parts, Estimator):
         if not np.isfinite(labels).all():
             raise DataError("Input y contains NaN or infinity")
         attributes.labels = np.ascontiguousarray(labels, dtype=np.float64)
+
+    def _chosen_settings(self, given: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        # Two labels could be classes, but here they are amounts.
+        is_open = "objective" in self.defaults and "objective" not in dict(given)
+        return [("objective", "squared")] if is_open else []
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination, R2."""
@@ -761,6 +771,6 @@ def _classes_of(labels: np.ndarray) -> np.ndarray:
         raise DataError("y has values of several types: classes are all texts, or all numbers") from None
     if labels.dtype.kind == "O" and not all(isinstance(name, str) for name in classes):
         if all(isinstance(number, (int, float, np.number, np.bool_)) for number in classes):
-            return classes
+            return np.asarray(classes.tolist())
         raise DataError("y has missing values, or values that are neither texts nor numbers")
     return classes
