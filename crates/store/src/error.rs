@@ -21,7 +21,7 @@ pub enum Error {
     BadPath { path: String, reason: &'static str },
     #[error("there is no file {path} in {location}")]
     NotFound { location: String, path: String },
-    #[error("cannot {action} {path} in {location}: {source}")]
+    #[error("cannot {action} {}: {source}", place(path, location))]
     Io { action: &'static str, location: String, path: String, source: std::io::Error },
 }
 
@@ -49,4 +49,9 @@ impl Error {
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
+}
+
+/// Names a file of a store, or its root.
+fn place(path: &str, location: &str) -> String {
+    if path.is_empty() { location.to_owned() } else { format!("{path} in {location}") }
 }

@@ -9,6 +9,8 @@
 
 mod address;
 mod error;
+#[cfg(any(feature = "cloud", feature = "hdfs"))]
+mod fault;
 pub mod file_identity;
 mod local;
 pub mod machine;
