@@ -33,9 +33,9 @@ pub(crate) fn explain(error: &object_store::Error) -> String {
         return format!("the bucket is elsewhere{}", advice("PermanentRedirect"));
     }
     if causes(error).any(is_of_connection) {
-        let endpoint = origin(&text).unwrap_or("it");
+        let endpoint = origin(&text).unwrap_or("the store");
         return format!(
-            "the connection to {endpoint} has failed: {cause}; see whether the store runs there, and check its address and \
+            "the connection to {endpoint} has failed: {cause}; see whether it runs there, and check its address and \
              the network"
         );
     }

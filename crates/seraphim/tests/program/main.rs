@@ -6,6 +6,7 @@
 mod common;
 
 mod a_family_asks_for_what_it_reads;
+mod a_full_volume;
 mod a_model_is_reproduced;
 mod a_new_master_goes_on;
 mod a_program_trains;

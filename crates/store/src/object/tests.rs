@@ -165,7 +165,11 @@ mod cloud {
     fn a_part_of_a_large_file_that_is_refused_ends_the_write() {
         let (endpoint, _) = refusing_server(403, "AccessDenied", "Access Denied");
         let error = folder(&endpoint).write("large", &vec![0; PART_BYTES + 1]).unwrap_err();
-        assert_tells(&error, LOCATION, &["cannot write large", "the credentials do not allow this"]);
+        assert_tells(
+            &error,
+            LOCATION,
+            &["cannot write s3://clicks/2026/large: ", "the credentials do not allow this"],
+        );
     }
 
     #[test]
