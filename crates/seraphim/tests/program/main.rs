@@ -25,6 +25,7 @@ mod commands_speak_plainly;
 mod constraints_of_trees;
 mod digits_of_doubles;
 mod epochs_are_chosen_by_a_holdout;
+mod faults_of_hdfs;
 mod formats_mix;
 mod functions_of_modules;
 mod functions_on_models;
