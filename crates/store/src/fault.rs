@@ -104,6 +104,8 @@ fn advice(code: &str) -> &'static str {
 }
 
 fn refusal(error: &object_store::Error, text: &str) -> Option<Refusal> {
+    // HDFS alone has errors with fields.
+    let _ = error;
     #[cfg(feature = "hdfs")]
     for cause in causes(error) {
         use hdfs_native::HdfsError as E;

@@ -1,13 +1,8 @@
 //! What a user reads when a store refuses, or does not answer. A small server answers as S3 does.
 
-use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::TcpListener;
 
 use super::*;
-
-/// A fault that no repetition helps against is told within this time.
-const AT_ONCE: Duration = Duration::from_secs(2);
-const LOCATION: &str = "s3://clicks/2026";
 
 fn assert_tells(error: &Error, location: &str, texts: &[&str]) {
     let text = error.to_string();
@@ -28,10 +23,15 @@ fn silent_server() -> String {
 #[cfg(feature = "cloud")]
 mod cloud {
     use std::io::{BufRead as _, BufReader};
+    use std::net::TcpStream;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
+    /// A fault that no repetition helps against is told within this time.
+    const AT_ONCE: Duration = Duration::from_secs(2);
+    const LOCATION: &str = "s3://clicks/2026";
     const ACCESS_KEY: &str = "AKIAUSEDBYATEST";
     const SECRET: &str = "secret-of-a-test";
     const SESSION_TOKEN: &str = "token-of-a-test";
