@@ -13,8 +13,14 @@ use crate::hadoop::{Server, fetch_jars, free_port, http, java, write_settings};
 use crate::metadata;
 
 const MOTO: &str = "moto[server]==5.2.5";
-const TESTS: [&str; 2] =
-    ["--test every_store", "--test program -- checkpoints_in_other_stores places_in_stores"];
+const TESTS: [&str; 3] = [
+    "--lib -- object::tests",
+    "--test every_store",
+    "--test program -- checkpoints_in_other_stores places_in_stores a_name_node_that_is_away",
+];
+/// Tests of the rights in HDFS, and of its safe mode.
+const RIGHTS: &str = "--test program -- --include-ignored faults_of_hdfs::what_another_user";
+const SAFE_MODE: &str = "--test program -- --include-ignored faults_of_hdfs::in_safe_mode";
 const DATA_NODES: usize = 2;
 /// Starts the servers that can run here and runs the tests with them.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -36,19 +42,30 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     } else {
         println!("stores: S3 is not tested, python3 with venv is missing");
     }
+    let mut hdfs = None;
     if is_available("java", &["-version"]) && is_available("mvn", &["-version"]) {
-        let (port, started) = start_hdfs(&folder)?;
-        servers.extend(started);
-        locations.push(format!("hdfs://127.0.0.1:{port}/tests"));
+        let (started, port, nodes) = start_hdfs(&folder)?;
+        servers.extend(nodes);
+        let location = format!("hdfs://127.0.0.1:{port}/tests");
+        variables.push(("SERAPHIM_HDFS", location.clone()));
+        locations.push(location);
+        hdfs = Some(started);
     } else {
         println!("stores: HDFS is not tested, java or mvn is missing");
     }
     variables.push(("SERAPHIM_STORES", locations.join(" ")));
-    for tests in TESTS {
+    let run_tests = |tests: &str| {
         let words = format!("test -p store -p seraphim --features cloud,hdfs {tests}");
         let test =
             variables.iter().fold(Cmd::cargo(root, &words), |test, (name, value)| test.env(name, value));
-        test.run()?;
+        test.run()
+    };
+    TESTS.iter().try_for_each(|tests| run_tests(tests))?;
+    if let Some(hdfs) = hdfs {
+        run_tests(RIGHTS)?;
+        hdfs.set_safe_mode("enter")?;
+        run_tests(SAFE_MODE)?;
+        hdfs.set_safe_mode("leave")?;
     }
     Ok(())
 }
@@ -76,7 +93,7 @@ struct Hdfs {
     jars: PathBuf,
 }
 
-fn start_hdfs(folder: &Path) -> Result<(u16, Vec<Server>)> {
+fn start_hdfs(folder: &Path) -> Result<(Hdfs, u16, Vec<Server>)> {
     let jars = fetch_jars(folder, "hdfs", &["hadoop-common", "hadoop-hdfs", "hadoop-hdfs-client"])?;
     let hdfs = Hdfs { folder: folder.join("hdfs"), jars };
     if hdfs.folder.exists() {
@@ -89,21 +106,21 @@ fn start_hdfs(folder: &Path) -> Result<(u16, Vec<Server>)> {
     let (port, http_port) = (free_port()?, free_port()?);
     hdfs.configure(0, (port, http_port))?;
     let formatted =
-        hdfs.java(0, "namenode.NameNode").args(["-format", "-nonInteractive", "-force"]).output()?;
+        hdfs.java(0, "server.namenode.NameNode").args(["-format", "-nonInteractive", "-force"]).output()?;
     if !formatted.status.success() {
         bail!("the name node cannot be formatted: {}", String::from_utf8_lossy(&formatted.stderr));
     }
     let log = hdfs.folder.join("name-node.log");
-    let mut servers = vec![Server::start(&mut hdfs.java(0, "namenode.NameNode"), &log)?];
+    let mut servers = vec![Server::start(&mut hdfs.java(0, "server.namenode.NameNode"), &log)?];
     for node in 1..=DATA_NODES {
         hdfs.configure(node, (port, http_port))?;
         let log = hdfs.folder.join(format!("data-node-{node}.log"));
-        servers.push(Server::start(&mut hdfs.java(node, "datanode.DataNode"), &log)?);
+        servers.push(Server::start(&mut hdfs.java(node, "server.datanode.DataNode"), &log)?);
     }
     let state = "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState";
     let all = format!("\"NumLiveDataNodes\" : {DATA_NODES}");
     servers[0].wait_for(&log, || http(http_port, "GET", state).is_ok_and(|text| text.contains(&all)))?;
-    Ok((port, servers))
+    Ok((hdfs, port, servers))
 }
 
 impl Hdfs {
@@ -138,9 +155,16 @@ impl Hdfs {
         write_settings(&place.join("hdfs-site.xml"), &settings)
     }
 
-    /// The command of a node.
+    /// Lets the name node enter or leave its safe mode, in which nothing is written.
+    fn set_safe_mode(&self, change: &str) -> Result<()> {
+        let output = self.java(0, "tools.DFSAdmin").args(["-safemode", change]).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+
+    /// The command of a program of HDFS with the configuration of a node.
     fn java(&self, node: usize, class: &str) -> Command {
         let folders = [self.place(node), self.folder.join("web")];
-        java(&format!("hdfs.server.{class}"), &folders.each_ref().map(PathBuf::as_path), &self.jars)
+        java(&format!("hdfs.{class}"), &folders.each_ref().map(PathBuf::as_path), &self.jars)
     }
 }

@@ -39,6 +39,6 @@ pub enum Error {
     NoCheckpoint { location: String },
     #[error("{location} has no checkpoint {number}; it has {existing}")]
     UnknownNumber { location: String, number: u64, existing: String },
-    #[error("writing {location}/{path} failed: {source}")]
+    #[error("writing {location}/{path} failed: {source}{}", store::io_advice(source))]
     Write { location: String, path: String, source: std::io::Error },
 }

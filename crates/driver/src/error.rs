@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use job::Exit;
-use model::error::io_advice;
+use model::io_advice;
 
 /// An error of this crate. Variants carry data; the text says what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]

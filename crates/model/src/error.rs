@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use store::io_advice;
+
 /// An error of this crate. Variants carry data; the text says what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -138,16 +140,4 @@ fn damage_note(damage: Option<(u32, u32)>) -> String {
              {expected:08x})"
         )
     })
-}
-
-/// Returns what a user may do about an error of the operating system, for the end of a message; often empty.
-pub fn io_advice(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull => "; free some space or choose another path",
-        std::io::ErrorKind::PermissionDenied => {
-            "; check the permissions of the folder or choose another path"
-        }
-        std::io::ErrorKind::NotFound => "; check the path",
-        _ => "",
-    }
 }

@@ -37,4 +37,5 @@ pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
 pub use memory::{MatrixSource, Model, RowsInMemory};
 pub use names::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 pub use read::{IN_MEMORY, ModelReader, read_manifest};
+pub use store::io_advice;
 pub use write::{WriteResult, check_absent, check_target, copy, is_model, write};

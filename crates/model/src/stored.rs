@@ -88,7 +88,10 @@ pub(crate) fn download(address: &str, manifest: &Manifest, bytes: &[u8]) -> Resu
         let mut file = std::fs::File::create(&path).map_err(Error::io("create", &path))?;
         let mut source = store.open(&entry.name)?;
         let remote = Path::new(address).join(&entry.name);
-        std::io::copy(&mut source, &mut file).map_err(Error::io("copy", &remote))?;
+        std::io::copy(&mut source, &mut file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::StorageFull => Error::io("write", &path)(error),
+            _ => Error::io("copy", &remote)(error),
+        })?;
     }
     let path = folder.path().join(FILE_NAME);
     std::fs::write(&path, bytes).map_err(Error::io("write", &path))?;

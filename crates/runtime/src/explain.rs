@@ -100,6 +100,6 @@ pub fn export_text(job: &TextJob, environment: Environment<'_>) -> Result<(), Er
         return std::io::stdout().write_all(text.as_bytes()).map_err(Error::io("write", Path::new("-")));
     }
     let stored = environment.interrupt.temp_output(&job.output);
-    std::fs::write(stored.path(), text).map_err(Error::io("write", &job.output))?;
+    std::fs::write(stored.path(), text).map_err(Error::io("write", stored.shown()))?;
     stored.persist(outputs::put_file(job.overwrite))
 }

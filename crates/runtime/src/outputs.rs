@@ -11,6 +11,7 @@ use driver::Error;
 use driver::report::Report;
 use job::TrainJob;
 use model::manifest;
+use store::TempOutputs;
 use store::file_identity::{self, FileIdentity};
 
 /// Bytes at either end of a file that are inspected to recognize what wrote the file.
@@ -351,9 +352,16 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
         // To check the file has tried that.
         return Ok(());
     }
-    let there = path.exists();
-    std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))?;
-    if there { Ok(()) } else { std::fs::remove_file(path).map_err(Error::io("write", path)) }
+    if file_identity::is_special(path) {
+        return std::fs::OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map(drop)
+            .map_err(Error::io("write", path));
+    }
+    // The file is written beside its place and then moved there.
+    let trial = TempOutputs::default().temp_output(&file_identity::resolve_link(path));
+    File::create(trial.path()).map(drop).map_err(Error::io("write", path))
 }
 
 /// Checks before any work that the job may write its outputs.
@@ -375,18 +383,15 @@ fn outputs_of(job: &TrainJob) -> Outputs {
     Outputs::new(job.overwrite).with_inputs(&job.input.data).with_inputs(&job.validate)
 }
 
-fn write_stored(address: &str, bytes: &[u8]) -> Result<(), Error> {
-    let (store, name) = store::open_folder_of(address).map_err(model::Error::Store)?;
-    Ok(store.write(name, bytes).map_err(model::Error::Store)?)
-}
-
-/// Writes the report of a training as JSON.
+/// Writes the report of a training as JSON. It is in its place when it is whole.
 pub fn write_report(report: &Report, path: &Path) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(report).expect("strings, numbers and lists are always JSON");
-    if let Some(address) = store::address(path) {
-        return write_stored(address, (text + "\n").as_bytes());
+    if file_identity::is_special(path) {
+        return std::fs::write(path, text + "\n").map_err(Error::io("write", path));
     }
-    std::fs::write(path, text + "\n").map_err(Error::io("write", path))
+    let output = TempOutputs::default().temp_output(&file_identity::resolve_link(path));
+    std::fs::write(output.path(), text + "\n").map_err(Error::io("write", output.shown()))?;
+    output.persist(put_file(true))
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ use checkpoint::block::{BlockReader, BlockWriter};
 use driver::Error;
 use job::{Exit, PredictJob, ScoringJob};
 use rpc::message::JobId;
+use store::file_identity::is_special;
 use store::{Store, TempOutput};
 use tempfile::TempDir;
 
 use crate::environment::load_model;
 use crate::explain::model_for;
 use crate::interrupt::Interrupt;
-use crate::outputs;
-use crate::outputs::{OutputKind, Outputs};
+use crate::outputs::{self, OutputKind, Outputs};
 use crate::score_columns::{ScoreColumns, ScoredBatch, ScoredNumbers};
 
 /// The name of standard output.
@@ -155,11 +155,6 @@ impl Drop for SharedParts {
     }
 }
 
-/// Whether a path is a device or a pipe, which a renamed file cannot replace.
-fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
-}
-
 /// A file of scores that is being written.
 pub enum ScoreWriter {
     Text {
@@ -249,13 +244,15 @@ impl ScoreSink {
             Destination::File(path) => {
                 let unfinished = (is_parquet || !is_special(path)).then(|| interrupt.temp_output(path));
                 let file = unfinished.as_ref().map_or(path.as_path(), TempOutput::path);
-                (ScoreWriter::create(file, path, is_parquet, layout)?, unfinished)
+                let shown = unfinished.as_ref().map_or(path.as_path(), TempOutput::shown);
+                (ScoreWriter::create(file, shown, is_parquet, layout)?, unfinished)
             }
             Destination::Folder(path) => {
                 let unfinished = interrupt.temp_output(path);
-                std::fs::create_dir_all(unfinished.path()).map_err(Error::io("create", path))?;
+                std::fs::create_dir_all(unfinished.path())
+                    .map_err(Error::io("create", unfinished.shown()))?;
                 let file = unfinished.path().join(destination.file_name(0));
-                (ScoreWriter::create(&file, path, is_parquet, layout)?, Some(unfinished))
+                (ScoreWriter::create(&file, unfinished.shown(), is_parquet, layout)?, Some(unfinished))
             }
         };
         Ok(Self { writer, unfinished, is_folder })
@@ -382,15 +379,15 @@ pub fn join_parts(
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     parts.fetch()?;
-    let path = match destination {
+    match destination {
         Destination::Standard => return destination.place_of_parts().map(drop),
         Destination::Folder(_) => {
             return parts.output.persist(outputs::put_folder(overwrite));
         }
-        Destination::File(path) => path,
-    };
+        Destination::File(_) => {}
+    }
     let joined = parts.output.path().join("joined");
-    let mut writer = ScoreWriter::create(&joined, path, destination.is_parquet(), layout)?;
+    let mut writer = ScoreWriter::create(&joined, parts.output.shown(), destination.is_parquet(), layout)?;
     for part in 0..part_count {
         let path = path_of_blocks(parts.output.path(), part);
         let shown = path.display().to_string();

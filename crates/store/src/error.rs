@@ -19,9 +19,9 @@ pub enum Error {
     Unusable { location: String, problem: String },
     #[error("{path:?} is no path of a file in a store: {reason}")]
     BadPath { path: String, reason: &'static str },
-    #[error("there is no file {path} in {location}")]
+    #[error("there is no file {}", place(path, location))]
     NotFound { location: String, path: String },
-    #[error("cannot {action} {path} in {location}: {source}")]
+    #[error("cannot {action} {}: {source}{}", place(path, location), io_advice(source))]
     Io { action: &'static str, location: String, path: String, source: std::io::Error },
 }
 
@@ -48,5 +48,22 @@ impl Error {
     /// Whether the file does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
+    }
+}
+
+/// Names a file of a store, or its root.
+fn place(path: &str, location: &str) -> String {
+    if path.is_empty() { location.to_owned() } else { format!("{}/{path}", location.trim_end_matches('/')) }
+}
+
+/// Returns what a user may do about an error of the operating system, for the end of a message; often empty.
+pub fn io_advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => "; free some space or choose another path",
+        std::io::ErrorKind::PermissionDenied => {
+            "; check the permissions of the folder or choose another path"
+        }
+        std::io::ErrorKind::NotFound => "; check the path",
+        _ => "",
     }
 }

@@ -42,6 +42,11 @@ pub fn resolve_link(path: &Path) -> Cow<'_, Path> {
     }
 }
 
+/// Whether a path is a device or a pipe, which a renamed file cannot replace.
+pub fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
 /// Resolves the existing folders of a path, and appends the names that do not exist yet.
 fn canonical(path: &Path) -> PathBuf {
     if let Ok(canonical) = path.canonicalize() {

@@ -9,6 +9,8 @@
 
 mod address;
 mod error;
+#[cfg(any(feature = "cloud", feature = "hdfs"))]
+mod fault;
 pub mod file_identity;
 mod local;
 pub mod machine;
@@ -24,7 +26,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 
 pub use address::address;
-pub use error::Error;
+pub use error::{Error, io_advice};
 pub use local::LocalFolder;
 pub use store::{Entry, EntryKind, FileFacts, FileWriter, Store};
 pub use temp_output::{TempOutput, TempOutputs};

@@ -312,7 +312,7 @@ mod tests {
         let (root, store) = folder();
         fs::write(root.path().join("store"), "a file where the folder belongs").unwrap();
         let text = store.create("a").err().unwrap().to_string();
-        assert!(text.contains("cannot write a in the store"), "{text}");
+        assert!(text.contains("cannot write the store/a"), "{text}");
         let text = store.read("a").unwrap_err().to_string();
         assert!(text.contains('a') && text.contains("the store"), "{text}");
     }

@@ -17,9 +17,10 @@ use object_store::{
 use tokio_stream::StreamExt as _;
 
 use crate::error::Error;
+use crate::fault::{explain, is_refused};
 #[cfg(feature = "cloud")]
 use crate::object_calls::CALL_LIMIT;
-use crate::object_calls::{CallError, begin, call, end, first_line, runtime};
+use crate::object_calls::{CallError, begin, call, end, runtime};
 use crate::{Entry, EntryKind, FileFacts, FileWriter, Store, path};
 
 /// Size of the parts in which files are sent and read.
@@ -53,10 +54,7 @@ impl ObjectFolder {
             let has_folders = scheme == "hdfs";
             Ok(Self { store, prefix, location: location.to_owned(), has_folders })
         });
-        Some(
-            opened
-                .map_err(|error| Error::Unusable { location: location.into(), problem: first_line(&error) }),
-        )
+        Some(opened.map_err(|error| Error::Unusable { location: location.into(), problem: explain(&error) }))
     }
 
     fn path(&self, path: &str) -> Result<Path, Error> {
@@ -169,7 +167,16 @@ impl Store for ObjectFolder {
 
     fn facts(&self, path: &str) -> Result<FileFacts, Error> {
         let (store, at) = (Arc::clone(&self.store), self.path(path)?);
-        let head = call(async move { store.head(&at).await });
+        let head = call(async move {
+            match store.head(&at).await {
+                // The answer to HEAD has no reason: it is asked for by GET.
+                Err(error) if is_refused(&error) => {
+                    let first_byte = GetOptions { range: Some((0..1).into()), ..Default::default() };
+                    store.get_opts(&at, first_byte).await.map(|got| got.meta)
+                }
+                head => head,
+            }
+        });
         head.map(|meta| facts_of(&meta)).map_err(|error| self.failed("read", path, error))
     }
 
@@ -214,7 +221,7 @@ impl Store for ObjectFolder {
         let listed = call(async move { store.list_with_delimiter(Some(&at)).await });
         let listed = match listed {
             Ok(listed) => listed,
-            Err(CallError::Store(object_store::Error::NotFound { .. })) => return Ok(Vec::new()),
+            Err(error) if error.is_missing_file() => return Ok(Vec::new()),
             Err(error) => return Err(self.failed("list", folder, error)),
         };
         let name = |path: &Path| path.filename().map(str::to_owned);
@@ -264,7 +271,7 @@ impl ObjectFolder {
             Ok(listed)
         });
         match listed {
-            Err(CallError::Store(object_store::Error::NotFound { .. })) => Ok(Vec::new()),
+            Err(error) if error.is_missing_file() => Ok(Vec::new()),
             listed => listed.map_err(|error| self.failed("list", folder, error)),
         }
     }
@@ -281,7 +288,8 @@ impl ObjectFolder {
     fn delete(&self, folder: &str, at: Path) -> Result<(), Error> {
         let store = Arc::clone(&self.store);
         match call(async move { store.delete(&at).await }) {
-            Ok(()) | Err(CallError::Store(object_store::Error::NotFound { .. })) => Ok(()),
+            Ok(()) => Ok(()),
+            Err(error) if error.is_missing_file() => Ok(()),
             Err(error) => Err(self.failed("remove", folder, error)),
         }
     }
@@ -465,3 +473,6 @@ impl Read for ObjectReader {
         Ok(count)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// Maximum time of one call, with all its attempts. A call sends or receives at most one part.
-pub(crate) const CALL_LIMIT: Duration = Duration::from_mins(1);
+use crate::fault::{explain, is_missing_file};
+
+/// Maximum time of one call, with all its attempts; tests do not wait that long. A call sends or receives at most one part.
+pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 60 });
 /// The runtime of all calls.
 pub(crate) fn runtime() -> &'static Handle {
     static RUNTIME: OnceLock<Handle> = OnceLock::new();
@@ -35,19 +37,21 @@ pub(crate) enum CallError {
 impl CallError {
     pub(crate) fn into_io(self) -> io::Error {
         match self {
-            Self::Store(object_store::Error::NotFound { .. }) => io::ErrorKind::NotFound.into(),
-            Self::Store(error) => io::Error::other(first_line(&error)),
+            Self::Store(error) if is_missing_file(&error) => io::ErrorKind::NotFound.into(),
+            Self::Store(error) => io::Error::other(explain(&error)),
             Self::TimedOut => io::Error::new(
                 io::ErrorKind::TimedOut,
-                format!("the store has not answered for {} s", CALL_LIMIT.as_secs()),
+                format!(
+                    "the store has not answered for {} s; see whether it runs, and check the network",
+                    CALL_LIMIT.as_secs()
+                ),
             ),
         }
     }
-}
 
-/// The text of an error. Some stores append the stack of their server.
-pub(crate) fn first_line(error: &dyn std::fmt::Display) -> String {
-    error.to_string().lines().next().unwrap_or("no reason is known").to_owned()
+    pub(crate) fn is_missing_file(&self) -> bool {
+        matches!(self, Self::Store(error) if is_missing_file(error))
+    }
 }
 
 /// Begins a call.

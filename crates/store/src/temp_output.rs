@@ -102,6 +102,11 @@ impl TempOutput {
         &self.target
     }
 
+    /// What an error names: the target, or the path to write to if the target is in a store and this machine is at fault.
+    pub fn shown(&self) -> &Path {
+        if address(&self.target).is_some() { &self.path } else { &self.target }
+    }
+
     /// Moves the output to its target by `put`. An end of the process that waits for [`TempOutputs::lock`] takes effect
     /// before or after the move, never within it.
     pub fn persist<E>(self, put: impl FnOnce(&Path, &Path) -> Result<(), E>) -> Result<(), E> {

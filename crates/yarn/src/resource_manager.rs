@@ -8,13 +8,15 @@ use ureq::Agent;
 
 use crate::error::Error;
 
-/// Longest wait for the answer of one ResourceManager.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Longest wait for the answer of one ResourceManager; tests do not wait that long.
+const ANSWER_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 /// Number of times that all of them are asked, and the pause before the second time, which doubles.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
-/// What a ResourceManager says that does not decide.
-const STANDBY: &str = "This is standby RM";
+/// What a ResourceManager says before the address of the active one.
+const STANDBY: &str = "This is standby RM. The redirect url is: ";
+/// What it says while there is no active one.
+const NO_ACTIVE: [&str; 2] = ["Can not find any active RM", "There is no active RM"];
 
 /// The ResourceManagers of a cluster.
 #[derive(Clone, Debug)]
@@ -80,6 +82,8 @@ impl ResourceManager {
         let config = Agent::config_builder()
             .timeout_global(Some(ANSWER_LIMIT))
             .http_status_as_error(false)
+            // A standby names the active one in this way, perhaps by a name that only the cluster knows.
+            .max_redirects(0)
             .user_agent("seraphim");
         Self { urls: urls.collect(), user: user.to_owned(), agent: config.build().new_agent() }
     }
@@ -162,7 +166,9 @@ impl ResourceManager {
             }
             for url in &self.urls {
                 match self.ask(url, method, path, body) {
-                    Ok((_, text)) if text.contains(STANDBY) => reason = format!("{url} is a standby"),
+                    Ok((_, text)) if waits(&text).is_some() => {
+                        reason = format!("{url} {}", waits(&text).unwrap_or_default());
+                    }
                     Ok((status, text)) if (200..300).contains(&status) => {
                         let answer = serde_json::from_str(&text).unwrap_or(Value::Null);
                         return Ok((url.clone(), answer));
@@ -200,6 +206,16 @@ impl ResourceManager {
     }
 }
 
+/// What a ResourceManager is that does not decide, from its answer.
+fn waits(text: &str) -> Option<String> {
+    if let Some((_, active)) = text.split_once(STANDBY) {
+        let address = active.split("/ws/").next().unwrap_or(active).trim();
+        return Some(format!("is a standby, and {address} is active"));
+    }
+    let is_waiting = NO_ACTIVE.iter().any(|start| text.contains(start));
+    is_waiting.then(|| "waits, because no ResourceManager is active".to_owned())
+}
+
 /// What a refusal says, without the stack.
 fn refusal(status: u16, text: &str) -> String {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
@@ -234,8 +250,11 @@ mod tests {
                     line.clear();
                 }
                 reader.read_exact(&mut vec![0; length]).unwrap();
+                // As the ResourceManager does it: of a standby the address of the active one.
+                let active = text.strip_prefix(STANDBY).map(str::trim);
+                let location = active.map_or_else(String::new, |url| format!("location: {url}\r\n"));
                 let head = format!(
-                    "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    "HTTP/1.1 {status} x\r\n{location}connection: close\r\ncontent-length: {}\r\n\r\n",
                     text.len()
                 );
                 reader.into_inner().write_all((head + text).as_bytes()).unwrap();
@@ -246,7 +265,9 @@ mod tests {
 
     #[test]
     fn the_one_that_decides_is_asked_and_a_standby_is_not() {
-        let standby = server(vec![(200, "This is standby RM. The redirect url is: http://rm2"); 9]);
+        let redirect =
+            "This is standby RM. The redirect url is: http://rm2:8088/ws/v1/cluster/apps/new-application\n";
+        let standby = server(vec![(307, redirect); 9]);
         let new = r#"{"application-id":"application_1_2","maximum-resource-capability":{"memory":4096,"vCores":4}}"#;
         let active = server(vec![(200, new)]);
         let both = ResourceManager::new(&format!("{standby}/, {active}"), "me");
@@ -254,7 +275,22 @@ mod tests {
             NewApplication { id: "application_1_2".into(), largest_memory_mib: 4096, largest_vcores: 4 };
         assert_eq!(both.new_application().unwrap(), expected);
         let text = ResourceManager::new(&standby, "me").new_application().unwrap_err().to_string();
-        assert!(text.contains("is a standby") && text.contains("--yarn"), "{text}");
+        assert!(text.contains(&format!("{standby} is a standby, and http://rm2:8088 is active")), "{text}");
+        assert!(text.contains("--yarn") && !text.contains('\n'), "{text}");
+        let waiting =
+            "Can not find any active RM. Will retry in next 3 seconds.\nHA Zookeeper Connection State: x\n";
+        let text = ResourceManager::new(&server(vec![(307, waiting); 9]), "me").report("application_1_1");
+        let text = text.unwrap_err().to_string();
+        assert!(text.contains("no ResourceManager is active") && !text.contains('\n'), "{text}");
+    }
+
+    #[test]
+    fn a_manager_that_does_not_answer_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let text = ResourceManager::new(&url, "me").new_application().unwrap_err().to_string();
+        assert!(text.contains(&url) && text.contains("timeout") && text.contains("--yarn"), "{text}");
+        drop(listener);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod common;
 
 mod a_family_asks_for_what_it_reads;
+mod a_full_volume;
 mod a_model_is_reproduced;
 mod a_new_master_goes_on;
 mod a_program_trains;
@@ -24,6 +25,7 @@ mod commands_speak_plainly;
 mod constraints_of_trees;
 mod digits_of_doubles;
 mod epochs_are_chosen_by_a_holdout;
+mod faults_of_hdfs;
 mod formats_mix;
 mod functions_of_modules;
 mod functions_on_models;
