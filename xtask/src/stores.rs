@@ -13,10 +13,11 @@ use crate::hadoop::{Server, fetch_jars, free_port, http, java, write_settings};
 use crate::metadata;
 
 const MOTO: &str = "moto[server]==5.2.5";
-const TESTS: [&str; 3] = [
+const TESTS: [&str; 4] = [
     "--lib -- object::tests",
     "--test every_store",
     "--test program -- checkpoints_in_other_stores places_in_stores a_name_node_that_is_away",
+    "--test program -- --include-ignored a_full_volume",
 ];
 /// Tests of the rights in HDFS, and of its safe mode.
 const RIGHTS: &str = "--test program -- --include-ignored faults_of_hdfs::what_another_user";
