@@ -14,6 +14,8 @@ from seraphim.errors import DataError
 
 # Whole numbers above this are no longer exact in double precision.
 EXACT_INTEGER_LIMIT = 2**53
+# Rows that are checked at once.
+CHECKED_ROWS = 1 << 14
 
 
 @dataclass
@@ -132,14 +134,11 @@ def _dense(data: Any, attributes: Attributes) -> Input:
 
 
 def _first_infinity(values: np.ndarray) -> tuple[int, int] | None:
-    # A sum is infinite or NaN if a number is, and needs no memory. NaN are allowed.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=values.dtype)):
-            return None
-    for row, line in enumerate(values):
-        at = np.flatnonzero(np.isinf(line))
-        if at.size:
-            return row, int(at[0])
+    # In blocks, so that no array of the size of the data is made.
+    for start in range(0, len(values), CHECKED_ROWS):
+        bad = np.argwhere(np.isinf(values[start : start + CHECKED_ROWS]))
+        if bad.size:
+            return start + int(bad[0, 0]), int(bad[0, 1])
     return None
 
 
