@@ -10,7 +10,7 @@ use crate::command::{Cmd, is_available};
 use crate::metadata;
 
 const BUILDER: &str = "maturin==1.16.0";
-const CHECKS: [&str; 1] = ["mypy==2.4.0"];
+const CHECKS: [&str; 1] = ["mypy==2.4.1"];
 const INSTALL: [&str; 5] = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
 
 /// The interpreter of the environment in which the package is installed.

@@ -83,7 +83,7 @@ pub fn check_classes(record_count: u64, positive_count: u64, loss: Loss) -> Resu
 pub fn check_weight(record_count: u64, weight: f64) -> Result<(), Error> {
     match (record_count, weight) {
         (0, _) => Err(Error::NoRecords),
-        (_, 0.0) => Err(Error::NoWeight { what: "every record has a weight of zero" }),
+        (_, 0.0) => Err(Error::NoWeight { what: "every record has the weight 0" }),
         _ => Ok(()),
     }
 }

@@ -167,7 +167,7 @@ impl Totals {
 
 /// The error that all records are left out because of their weights.
 pub fn no_weight_error() -> Error {
-    algo::Error::NoWeight { what: "every record has a weight of zero" }.into()
+    algo::Error::NoWeight { what: "every record has the weight 0" }.into()
 }
 
 /// Returns notices about the validation files: bad lines, and features that training did not have.

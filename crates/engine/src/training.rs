@@ -18,7 +18,7 @@ use runtime::score::LoadedModel;
 use runtime::{Environment, local, machine};
 
 use crate::dataset::Data;
-use crate::options::set_options;
+use crate::options::{not_in_one_process, set_options};
 use crate::tables::Tables;
 use crate::trained_model::TrainedModel;
 use driver::Error;
@@ -45,7 +45,7 @@ pub struct Training {
     tables: Tables,
     on_epoch: Option<EpochCallback>,
     interrupt: Interrupt,
-    program: Program,
+    program: Option<Program>,
 }
 
 impl Debug for Training {
@@ -70,7 +70,7 @@ impl Training {
             tables: Tables::default(),
             on_epoch: None,
             interrupt: Interrupt::new(),
-            program: THIS_PROGRAM.clone(),
+            program: None,
         }
     }
 
@@ -122,15 +122,15 @@ impl Training {
         self
     }
 
-    /// What servers of this machine are processes of, if this program has not the commands of `seraphim`.
+    /// What servers of this machine are processes of: a program with the commands of `seraphim`. Without it a training is in one process.
     #[must_use]
     pub fn with_program(mut self, program: &Program) -> Self {
-        self.program = program.clone();
+        self.program = Some(program.clone());
         self
     }
 
-    /// Trains on `data`. With the option `servers` the parameters are on as many servers, processes of this machine that end with the
-    /// training; the tasks are in this process.
+    /// Trains on `data`. With the option `servers` the parameters are on as many servers, processes of [`Self::with_program`] that end with
+    /// the training; the tasks are in this process.
     ///
     /// # Errors
     /// Those of `seraphim train`: an unknown algorithm, key or value, data that cannot be read, a loss that diverged.
@@ -149,6 +149,9 @@ impl Training {
         set_options(&mut raw, JobCommand::Train, &self.options, own)?;
         let mut job = TrainJob::check(&raw, &self.tables.families)?;
         let size = job.size;
+        if size.is_some() && self.program.is_none() {
+            return Err(not_in_one_process("train"));
+        }
         if size.is_some_and(|size| size.workers != size.servers) {
             return Err(Error::request(
                 "the option workers of a training of a program, whose tasks are in its process",
@@ -170,7 +173,7 @@ impl Training {
             families: &self.tables.families,
             functions: &self.tables.functions,
             interrupt: &self.interrupt,
-            program: &self.program,
+            program: self.program.as_ref().unwrap_or(&THIS_PROGRAM),
         };
         let listener = EpochListener { on_epoch: self.on_epoch.clone(), interrupt: self.interrupt.clone() };
         let listener = Arc::new(listener);

@@ -417,6 +417,8 @@ def _weights(weights: Any) -> np.ndarray | None:
     weights = _input.numbers(weights, "sample_weight")
     if weights.ndim != 1:
         raise DataError("Sample weights must be 1D array or scalar")
+    if weights.size and not weights.any():
+        raise DataError("every record has a weight of zero: nothing would be learned")
     return np.ascontiguousarray(weights, dtype=np.float32)
 
 

@@ -146,7 +146,7 @@ fn records_that_count_nothing_are_an_error() {
             arguments[3] = data.clone();
             arguments.extend(["--weight", "weight"].map(str::to_owned));
             let error = fail(3, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-            assert!(error.contains("every record has a weight of zero"), "{settings:?}: {error}");
+            assert!(error.contains("every record has the weight 0"), "{settings:?}: {error}");
         }
     }
 }
