@@ -350,7 +350,7 @@ impl TableWriter {
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn parquet(path: &Path, _: &TableLayout<'_>, _: ElementType) -> Result<Self, Error> {
+    fn parquet(path: &Path, _: &TableLayout, _: ElementType) -> Result<Self, Error> {
         let what = format!("{}: this program was built without Parquet", path.display());
         Err(Error::request(what, "name a .csv file, or build it with the feature parquet"))
     }

@@ -145,6 +145,8 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     })))
 }
 
+/// What records have besides their features; none of tables, where these are columns.
+#[cfg_attr(not(feature = "parquet"), expect(clippy::unnecessary_wraps, reason = "there are no tables"))]
 fn attributes(arrays: &Arrays) -> Option<&RecordAttributes> {
     match arrays {
         Arrays::Csr(rows) => Some(&rows.attributes),
