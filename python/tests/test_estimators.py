@@ -174,6 +174,38 @@ def test_recommenders_take_tables_and_matrices():
     assert {int(item) for item, _ in best}.isdisjoint(choices[7].indices)
 
 
+def test_validation_data_are_read_as_the_training_data(table, rows):
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    X, y = table[["color", "size"]], table["answer"]
+    double = np.where(y == "yes", 2.0, 0.0)
+    settings = {"optimizer": "ftrl", "epochs": 2, "shuffle": "none"}
+
+    def metrics(eval_set, weight=None, X=X, y=y):
+        estimator = LogisticRegression(**settings).fit(X, y, weight, eval_set=eval_set)
+        return estimator.report_["epochs"][-1]["validation"]
+
+    # The labels have another name, or none; weights of one side are those of the other, too.
+    plain = metrics((X, y))
+    assert metrics((X, y.rename("other"))) == metrics((X, y.to_numpy())) == plain
+    weighted = metrics((X, y, double))
+    assert weighted["accuracy"] != plain["accuracy"]
+    assert metrics((X, y, np.ones(400))) == metrics((X, y), np.ones(400)) == plain
+    dense, labels = np.nan_to_num(rows[0]), rows[1]
+    sparse = scipy_sparse.csr_matrix(dense)
+    for train in (dense, sparse):
+        assert metrics((sparse, labels), X=train, y=labels) == metrics((dense, labels), X=train, y=labels)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(rows):
+    X, y = rows
+    estimator = LogisticRegression().fit(X, np.array(["no", "yes"])[y])
+    before = estimator.predict(X)
+    with pytest.raises(ValueError):
+        estimator.fit(X * 1e300, y)
+    assert estimator.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(estimator.predict(X), before)
+
+
 def test_epochs_are_told_and_a_callback_stops(rows):
     X, y = rows
     told = []
@@ -298,6 +330,9 @@ BAD = [
     (lambda X, y: LogisticRegression().fit(X, [None, *y[1:]]), ValueError, "several types|missing"),
     (lambda X, y: LogisticRegression().fit(np.array([[2**53 + 1], [1]]), [0, 1]), ValueError, "beyond 2\\^53"),
     (lambda X, y: LogisticRegression().fit(X), ValueError, "requires y to be passed"),
+    (lambda X, y: LogisticRegression().fit("a.csv", "y", np.ones(3)), ValueError, "weight='...'"),
+    (lambda X, y: LogisticRegression().fit("a.csv", "y", np.ones(3), cluster="h:1", model="m"), ValueError, "sample_weight is not for"),
+    (lambda X, y: seraphim.ALS().fit("a.csv", "r", np.ones(3)), ValueError, "takes no sample_weight"),
     (lambda X, y: LogisticRegression().fit("no/such/file.csv", "y"), OSError, "no/such/file.csv"),
     (lambda X, y: LogisticRegression(l2=-1).fit(X, y), ValueError, "l2 of lr is \"-1\", expected auto or a number >= 0"),
     (lambda X, y: LogisticRegression(optimizer="newton").fit(X, y), ValueError, "optimizer of lr is \"newton\""),
@@ -327,6 +362,8 @@ def test_tables_that_do_not_fit_are_clear_errors(table):
     estimator = LogisticRegression().fit(X, y)
     with pytest.raises(ValueError, match="size"):
         estimator.predict(X[["color"]])
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        LogisticRegression().fit(table)
     mixed = X.assign(color=[1, *X["color"][1:]])
     with pytest.raises(ValueError, match="column 'color' has texts and, in row 0, 1"):
         LogisticRegression().fit(mixed, y)

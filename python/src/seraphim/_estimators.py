@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, ClassVar
 
@@ -33,6 +34,17 @@ log = logging.getLogger("seraphim")
 RUN_PARAMETERS = {"seed": 1, "tasks": "auto", "threads": None}
 # The key of the last row of a table that a model makes, as the intercept.
 LAST_KEY = np.uint64(2**64 - 1)
+
+
+@dataclass
+class _Extras:
+    """What a training may have besides its records."""
+
+    sample_weight: Any
+    groups: Any
+    eval_set: Any
+    init_model: Any
+    callback: Callable[[dict[str, Any]], Any] | None
 
 
 class Estimator:
@@ -124,29 +136,56 @@ class Estimator:
                 "column is a field, or a file of libffm"
             )
         if cluster is not None:
+            for name, value in [
+                ("sample_weight", sample_weight),
+                ("groups", groups),
+                ("init_model", init_model),
+                ("callback", callback),
+            ]:
+                if value is not None:
+                    raise SettingError(f"{name} is not for a cluster, which reads files; leave it out")
             return self._fit_on_cluster(cluster, X, y, eval_set, model, options)
         if model is not None:
             raise SettingError("model is where a cluster writes the model: give cluster too, or call save after fit")
-        data = self._training_input(X, y, sample_weight, groups)
-        validation = None if eval_set is None else self._validation_input(eval_set)
+        before = self.__dict__.copy()
+        try:
+            raised = self._train(X, y, _Extras(sample_weight, groups, eval_set, init_model, callback), options)
+        except BaseException:
+            # The model that was there, if there was one, keeps its classes.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        if raised is not None:
+            raise raised
+        return self
+
+    def _train(self, X: Any, y: Any, extras: _Extras, options: dict[str, Any]) -> BaseException | None:
+        """Trains, and returns the exception that has ended the training early, if there was one."""
+        weights, eval_set = extras.sample_weight, extras.eval_set
+        if isinstance(eval_set, list) and len(eval_set) == 1:
+            (eval_set,) = eval_set
+        if isinstance(eval_set, (list, tuple)) and len(eval_set) == 3 and weights is None and not _input.is_files(X):
+            # Either all records have a weight or none.
+            weights = np.ones(_row_count(X), dtype=np.float32)
+        data = self._training_input(X, y, weights, extras.groups)
+        validation = None if eval_set is None else self._validation_input(eval_set, X, y, weights is not None)
         settings, run_options = self._settings_and_options()
         settings += self._chosen_settings(settings)
         given = [*run_options, *data.options, *_settings.texts(options)]
         with tempfile.TemporaryDirectory(prefix="seraphim-") as folder:
-            start = _path_of_model(init_model, folder)
+            start = _path_of_model(extras.init_model, folder)
+            callback = _epoch_callback(extras.callback)
             trained, raised = _native.train(
-                self.algorithm, settings, given, data.records, validation, start, _epoch_callback(callback)
+                self.algorithm, settings, given, data.records, validation, start, callback
             )
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
         self._set_model(trained)
         if data.columns is not None:
             self.n_features_in_ = data.columns
         if data.names is not None:
             self.feature_names_in_ = np.asarray(data.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if raised is not None:
-            raise raised
-        return self
+        return raised
 
     def _fit_on_cluster(
         self, cluster: str, X: Any, y: Any, eval_set: Any, model: Any, options: dict[str, Any]
@@ -183,9 +222,10 @@ class Estimator:
             return self._with_label_column(X, y, attributes)
         if y is not None and _input.is_files(X):
             raise SettingError("y is an array and X are files: give the name of the label column as y")
-        if y is None and not _input.is_files(X) and not _input.is_table(X) and self._needs_labels():
+        if y is None and not _input.is_files(X) and self._needs_labels():
             raise DataError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None. For a table it may be the "
+                "name of a column."
             )
         if y is not None:
             self._set_labels(y, attributes)
@@ -203,19 +243,22 @@ class Estimator:
             data.columns -= 1
         return data
 
-    def _validation_input(self, eval_set: Any) -> _native.Records:
-        if isinstance(eval_set, list) and len(eval_set) == 1:
-            (eval_set,) = eval_set
+    def _validation_input(self, eval_set: Any, X_train: Any, y_train: Any, has_weights: bool) -> _native.Records:
+        """Records that are read as those of the training are: with the same columns besides the features."""
         if _input.is_files(eval_set):
             return _input.convert(eval_set, Attributes()).records
         if not isinstance(eval_set, (list, tuple)) or len(eval_set) not in (2, 3):
             raise SettingError("eval_set is a pair (X, y), a triple (X, y, sample_weight), or paths")
         X, y, *more = eval_set
-        attributes = Attributes(weights=_weights(more[0]) if more else None)
-        if isinstance(y, str):
-            return _input.convert(X, attributes).records
-        self._set_known_labels(y, attributes)
-        return _input.convert(X, attributes).records
+        weights = _weights(more[0]) if more else None
+        if weights is None and has_weights:
+            weights = np.ones(_row_count(X), dtype=np.float32)
+        attributes = Attributes(weights=weights)
+        if not isinstance(y, str):
+            self._set_known_labels(y, attributes)
+            attributes.label_column = y_train if isinstance(y_train, str) else _label_column(y_train)
+        form = None if _input.is_table(X_train) else "libsvm" if hasattr(X_train, "tocsr") else "dense"
+        return _input.convert(X, attributes, form).records
 
     def _needs_labels(self) -> bool:
         return False
@@ -737,11 +780,20 @@ class Ranker(Regressor):
         return tags
 
 
+def _label_column(y: Any) -> str:
+    """What the column of labels of a table is called: as they are, if they have a name."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else "label"
+
+
+def _row_count(X: Any) -> int:
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
 def _column(y: Any, attributes: Attributes | None = None) -> np.ndarray:
     """Labels as an array of one dimension."""
-    name = getattr(y, "name", None)
-    if attributes is not None and isinstance(name, str) and name:
-        attributes.label_column = name
+    if attributes is not None and hasattr(y, "name"):
+        attributes.label_column = _label_column(y)
     values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if values.ndim == 2 and values.shape[1] == 1:
         _warn_of_column()

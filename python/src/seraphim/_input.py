@@ -10,7 +10,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from seraphim._native import Records
-from seraphim.errors import DataError
+from seraphim.errors import DataError, SettingError
 
 # Whole numbers above this are no longer exact in double precision.
 EXACT_INTEGER_LIMIT = 2**53
@@ -56,6 +56,11 @@ def is_table(data: Any) -> bool:
 def convert(data: Any, attributes: Attributes, format_of_model: str | None = None) -> Input:
     """The records of any data that are accepted. A model of sparse rows gets sparse rows, and one of dense rows dense ones."""
     if is_files(data):
+        if attributes.weights is not None or attributes.groups is not None:
+            raise SettingError(
+                "X are files, whose weights and groups are columns: name them with weight='...' and group='...', and give no "
+                "sample_weight and no groups"
+            )
         paths = [data] if isinstance(data, (str, os.PathLike)) else data
         return Input(Records.files([os.fspath(path) for path in paths]))
     if _is_pandas(data):

@@ -7,7 +7,7 @@ from typing import Any, Sequence
 from seraphim import _input, _native
 from seraphim._estimators import Estimator
 from seraphim._input import Attributes
-from seraphim.errors import DataError
+from seraphim.errors import DataError, SettingError
 
 
 class Recommender(Estimator):
@@ -16,6 +16,8 @@ class Recommender(Estimator):
     kind = "recommender"
 
     def _training_input(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> _input.Input:
+        if sample_weight is not None or groups is not None:
+            raise SettingError(f"{type(self).__name__} takes no sample_weight and no groups: a rating counts as it is")
         if hasattr(X, "tocoo"):
             return _input.of_ratings(X)
         if not _input.is_files(X) and not _input.is_table(X):
