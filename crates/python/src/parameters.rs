@@ -77,30 +77,17 @@ impl TaskAgent {
     }
 }
 
-/// Values of one element type, in an array of this type.
+/// Runs `$body` with the type of this element under the name `$type`.
 macro_rules! with_type {
     ($element:expr, $type:ident => $body:expr) => {
+        with_type!($element, $type, $body, F32 f32, F64 f64, I64 i64, I32 i32, U32 u32)
+    };
+    ($element:expr, $type:ident, $body:expr, $($variant:ident $own:ty),*) => {
         match $element {
-            ElementType::F32 => {
-                type $type = f32;
+            $(ElementType::$variant => {
+                type $type = $own;
                 $body
-            }
-            ElementType::F64 => {
-                type $type = f64;
-                $body
-            }
-            ElementType::I64 => {
-                type $type = i64;
-                $body
-            }
-            ElementType::I32 => {
-                type $type = i32;
-                $body
-            }
-            ElementType::U32 => {
-                type $type = u32;
-                $body
-            }
+            })*
         }
     };
 }
